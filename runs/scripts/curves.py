@@ -5,8 +5,9 @@
     python runs/scripts/curves.py page
 
 `run` makes a run of `autoprox curve` on each table, goes on with a stopped one, and writes
-runs/curves/TABLE.json. `measured` writes the same, without published proxies, from the scores of
-terms that `make_prior.py` committed. `page` writes docs/results/curve.md and docs/images/curve.svg
+runs/curves/TABLE.json. `measured` writes the same from the scores of terms that `make_prior.py`
+committed and from those of published proxies in runs/curves/zoo, which it measures first if they
+are missing. `page` writes docs/results/curve.md and docs/images/curve.svg
 from these files.
 """
 
@@ -18,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from make_prior import LEFT_OUT, PARAMS, TABLES, LeftOutFigures, MeasuredTable, read_table
+from make_prior import LEFT_OUT, PARAMS, SAMPLES, TABLES, LeftOutFigures, MeasuredTable, read_table
 from ranked_tables import WORK, Table, bounds, figure, forget, installed_tables, show_progress
 
 from autoprox.commands.curve import CurveLogLine, CurveRow, CurveSummary, curve_rows
+from autoprox.commands.evolve import compared_proxies
 from autoprox.configurations.commands import CurveConfig, EvolveConfig
 from autoprox.evaluation.label_curves import (
     METHODS,
@@ -30,6 +32,7 @@ from autoprox.evaluation.label_curves import (
     CurveTable,
     draw_taus,
 )
+from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.term_scores import TermScores
 from autoprox.evolution.power_law import LabelledNetworks
 from autoprox.evolution.prior_knowledge import prior_for
@@ -41,11 +44,12 @@ from autoprox.report.terminal.layout import markdown_line
 from autoprox.runner import resume_run, start
 from autoprox.runs.folder import LOG
 from autoprox.scoring.bootstrap import Interval, finite_or_none
-from autoprox.scoring.correlations import normal_scores
+from autoprox.scoring.correlations import ScoresByDataset, normal_scores
 from autoprox.zoo.prior_file import BOTH, LANGUAGE, VISION, read_prior_file
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "runs" / "curves"
+ZOO_SCORES = RESULTS / "zoo"
 PAGE = ROOT / "docs" / "results" / "curve.md"
 FIGURE = ROOT / "docs" / "images" / "curve.svg"
 FEW = 20  # labels
@@ -83,7 +87,7 @@ def run_measured(names: Sequence[str], draws: int) -> None:
 
 
 def measured_curve(table: Table, found: MeasuredTable, draws: int) -> CurveSummary:
-    """Return the curves of a table whose terms were measured, without published proxies."""
+    """Return the curves of a table whose terms were measured."""
     started = time.monotonic()
     prior = prior_for(table.benchmark, table.space)
     index = {term: place for place, term in enumerate(found.terms)}
@@ -108,7 +112,7 @@ def measured_curve(table: Table, found: MeasuredTable, draws: int) -> CurveSumma
         found.benchmark,
         scores,
         list(prior.exponents.values()),
-        {},
+        published_scores(table, found),
         correlation=prior.correlation,
         ties=config.ties,
         size=EvolveConfig().terms,
@@ -130,6 +134,25 @@ def measured_curve(table: Table, found: MeasuredTable, draws: int) -> CurveSumma
         rows=tuple(curve_rows(lines)),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def published_scores(table: Table, found: MeasuredTable) -> dict[str, ScoresByDataset]:
+    """Return the published proxies' scores of a table's networks, measured if no file has them."""
+    path = ZOO_SCORES / f"{table.name}.json"
+    if not path.exists():
+        names = compared_proxies(CurveConfig().zoo)
+        options = {**table.options(), **SAMPLES.get(table.name, {}), "zoo": names, "workers": 1}
+        measured = SpaceProblem(EvolveConfig(**options, device="cpu")).zoo_scores(show_progress)
+        ZOO_SCORES.mkdir(parents=True, exist_ok=True)
+        known = {
+            name: {dataset: list(map(finite_or_none, own)) for dataset, own in scores.items()}
+            for name, scores in measured.scores.items()
+        }
+        write_json(path, known)
+    return {
+        name: {dataset: np.array(own, dtype=float) for dataset, own in scores.items()}
+        for name, scores in read_object(path).items()
+    }
 
 
 def results() -> dict[str, CurveSummary]:
