@@ -7,11 +7,10 @@ from autoprox.benchmarks import BENCHMARKS
 from autoprox.commands.curve import CurveSummary
 from autoprox.commands.rank import RankSummary
 from autoprox.commands.task_interface import CommandTask, read_run_summary, task_class_for_kind
-from autoprox.configurations.commands import CONFIGURATIONS, SearchConfig
+from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import BenchmarkOptions, TaskConfig, absolute
 from autoprox.errors import ConfigError, RunError
 from autoprox.evaluation.time_estimate import DryRun, TimeEstimate
-from autoprox.evolution.prior_knowledge import ready_made_proxy
 from autoprox.files.atomic_writes import write_text
 from autoprox.files.folder_checks import require_folder
 from autoprox.files.rerun_command import rerun_command_line
@@ -22,7 +21,6 @@ from autoprox.report.html.page_rendering import write_page
 from autoprox.report.terminal.rank_report import as_csv, as_markdown
 from autoprox.runs.folder import REPORT, Run, require_name
 from autoprox.runs.summary import Summary
-from autoprox.searchspaces import get_space
 from autoprox.shortfalls import unmet
 from autoprox.statistics.matrix_sources import FAILURES
 
@@ -35,9 +33,8 @@ def start(config: TaskConfig, progress: Progress = silent, estimated: bool = Fal
     task = _checked(config)
     if isinstance(config, BenchmarkOptions) and (note := _other_spaces(config, task.config)):
         progress("space", 0, 0, note)
-    if isinstance(config, SearchConfig) and config.proxy is None:
-        chosen = ready_made_proxy(get_space(str(task.config.space)))
-        progress("proxy", 0, 0, f"{chosen}; --proxy takes another")
+    for option, chosen in task.chosen.items():
+        progress(option, 0, 0, f"{chosen}; --{option} takes another")
     with task.pool:
         if estimated and (estimate := _estimate(task)):
             progress("estimate", 0, 0, str(estimate))

@@ -181,7 +181,8 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         self.parameters = self.strategy.settings(
             **read_set(config.strategy, options, config.set or {})
         )
-        source = str(config.proxy or ready_made_proxy(self.space))
+        self.ready_made = None if config.proxy else ready_made_proxy(self.space)
+        source = str(config.proxy or self.ready_made)
         self.proxy = load_search_proxy(source, str(config.dataset), self.strategy.by_block)
         found_on, evolved_with = config.found_on, config.evolved_with
         if isinstance(self.proxy, PredictorSearchProxy):
@@ -237,6 +238,10 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         if isinstance(self.proxy, PredictorSearchProxy):
             return input_digests(batches, predictor=self.proxy.predictor.digest)
         return input_digests(batches)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        return {"proxy": self.ready_made} if self.ready_made else {}
 
     @property
     def counts(self) -> list[Shortfall]:

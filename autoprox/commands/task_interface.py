@@ -42,6 +42,11 @@ class CommandTask(ABC, Generic[C, S]):
         return {}
 
     @property
+    def chosen(self) -> dict[str, str]:
+        """What was chosen for options that the user left open and should know of."""
+        return {}
+
+    @property
     def counts(self) -> list[Shortfall]:
         """Counts that were asked for and that exist, as far as they are known before the work."""
         return []

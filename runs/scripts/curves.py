@@ -292,7 +292,7 @@ def page_files() -> dict[Path, str]:
         "chosen on training networks of nano-bench. The Gaussian process with the prior is the "
         "predictor of `evolve`: its prior mean is the prior's score. Power laws are committees: "
         "means of the logarithms of power laws that were chosen on random subsets of the labels. "
-        "`best of the zoo` is that of seven published proxies that ranks the labelled networks "
+        "`best of the zoo` is the one of these published proxies that ranks the labelled networks "
         f"best: {', '.join(f'`{name}`' for name in CurveConfig().zoo)}. Brackets contain 95 % of "
         "the draws of labels; without labels there are no draws.",
         "## Means over the tables",

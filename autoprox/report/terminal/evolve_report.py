@@ -78,12 +78,14 @@ def next_parts(summary: EvolveSummary) -> list[Part]:
     name, source = next(iter(summary.spaces.items()))
     space = source.space or name
     searched = ["search", "--space", space, "--proxy", summary.run]
+    within = ""
     if largest := _largest_measured(summary, name):
         searched += ["--params", f":{largest}"]
+        within = " among networks no larger than the benchmark's"
     return [
         paragraph(
-            "This command searches with the proxy among networks no larger than the benchmark's; "
-            "its report has the command that exports the best network."
+            f"This command searches with the proxy{within}; its report has the command that "
+            "exports the best network."
         ),
         next_command(*searched, "--name", "found"),
     ]
