@@ -9,9 +9,7 @@ import numpy as np
 
 from autoprox.benchmarks import Benchmark
 from autoprox.evaluation.term_scores import TermScores
-from autoprox.evolution.power_law import PowerLawFit
-from autoprox.evolution.prior_fit import shrunken_fit
-from autoprox.evolution.term_archive import random_parts
+from autoprox.evolution.prior_fit import committee, shrunken_fit
 from autoprox.scoring.baselines import network_sizes, regression_features, regression_scores
 from autoprox.scoring.correlations import TIES, Floats, Indices, ScoresByDataset
 from autoprox.scoring.expected_improvement import predicted_scores
@@ -118,14 +116,8 @@ class CurveTable:
         own = self.terms.labelled
         rows = own.rows_of(labels)
         known = own.with_target_of(rows)
-        fit = PowerLawFit(self.terms.logs, known, rows)
-        each = [
-            fit.predictions(
-                PowerLawFit(self.terms.logs, known, own.rows_of(bag)).forward_selection(self.size)
-            )
-            for bag in random_parts(labels, seed)
-        ]
-        return self._rows(np.mean(each, axis=0))
+        exponents = committee(self.terms.logs, known, rows, self.size, seed=seed)
+        return self._rows(exponents @ own.centred(self.terms.logs, rows))
 
     def _best_of_zoo(self, labels: Indices) -> Floats:
         """Return the scores of the published proxy that ranks the labelled networks best."""

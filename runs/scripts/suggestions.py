@@ -56,6 +56,7 @@ PAGE = ROOT / "docs" / "results" / "suggest.md"
 PROXIES = ("autoprox-p", "dss++", "sept", "meco")  # measured
 BUDGETS = (5, 10, 20, 40)
 LIMITS = {"the smallest third": 1 / 3, "the smaller two thirds": 2 / 3, "any size": 1.0}
+NETWORKS = 300  # drawn from a table that has more
 SHARE = 0.8  # of the networks within a limit, which are in a draw
 NEAR = 0.01  # of the range of the scores
 OURS, TPE = "suggest", "TPE"
@@ -244,9 +245,14 @@ METHODS: Mapping[str, Method] = {
 FEWER = 6  # draws of the variants
 
 
+def loaded(table: Table) -> Benchmark:
+    """Load a table, or some of its networks."""
+    return table.load(min(NETWORKS, len(table.load().architectures)))
+
+
 def pools(table: Table, draws: int) -> Iterator[tuple[str, Pool]]:
     """Yield every draw of the networks within each limit, with the scores of each dataset."""
-    benchmark = table.load()
+    benchmark = loaded(table)
     space, architectures = get_space(benchmark.space), benchmark.architectures
     features = regression_features("gaussian-process", space, architectures)
     proxies = {}
@@ -330,7 +336,7 @@ def measure(table: Table, proxies: Sequence[str], workers: int) -> None:
     found: dict[str, Any] = read_object(path) if path.exists() else {}
     todo = [name for name in proxies if name not in found]
     if todo:
-        found |= proxy_scores(table.load(), todo, workers)
+        found |= proxy_scores(loaded(table), todo, workers)
         SCORES.mkdir(parents=True, exist_ok=True)
         write_json(path, found)
 
@@ -382,6 +388,7 @@ def page() -> str:
         "third of a table by parameter count, the smaller two thirds, or everything. Each draw "
         f"takes {100 * SHARE:.0f} % of the networks within the limit, the same ones for every "
         "method; its number is the random seed. Each dataset of a table is simulated separately. "
+        f"Of a table with more than {NETWORKS} networks, {NETWORKS} are drawn. "
         "TPE proposes the index of each option, gets the nearest network that isn't trained yet, "
         "and then sees the choices of that network. Its first 10 networks are random unless a row "
         "says otherwise. The column *minus `suggest`* is the mean difference over the "

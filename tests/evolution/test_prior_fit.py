@@ -43,19 +43,20 @@ def test_no_labels_give_the_order_of_the_prior() -> None:
     assert np.argsort(found.scores).tolist() == np.argsort(prior).tolist()
 
 
-def test_the_fit_is_a_ridge_regression_with_an_offset() -> None:
+def test_the_fit_is_the_mean_of_ridge_regressions_with_the_prior_and_without() -> None:
     labelled, prior, logs = networks()
     rows = np.arange(12)
     found = shrunken_fit(prior, 0.4, logs, labelled, rows, len(logs), ridge=3.0)
-    features = np.concatenate(
-        [prior[None], logs]
-    )  # with as many terms as there are, all bags agree
+    features = np.concatenate([prior[None], logs])
     x = features / features.std(axis=1)[:, None]
     x = (x - x[:, rows].mean(axis=1)[:, None])[:, rows].T
     y = normal_scores(labelled.truth[rows])
     offset = np.eye(7)[0] * 0.4
-    plain = offset + np.linalg.solve(x.T @ x + 3.0 * np.eye(7), x.T @ (y - x @ offset))
-    exponents = plain / features.std(axis=1)
+    # with as many terms as there are, all members of a committee agree
+    shrunken = offset + np.linalg.solve(x.T @ x + 3.0 * np.eye(7), x.T @ (y - x @ offset))
+    own = x[:, 1:]
+    scratch = np.linalg.solve(own.T @ own + RIDGE * np.eye(6), own.T @ y)
+    exponents = (shrunken + np.concatenate([[0], scratch])) / 2 / features.std(axis=1)
     assert found.prior == pytest.approx(exponents[0])
     assert found.exponents == pytest.approx(exponents[1:])
     wanted = exponents @ (features - features[:, rows].mean(axis=1)[:, None])
