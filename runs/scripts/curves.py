@@ -324,21 +324,22 @@ def page_files() -> dict[Path, str]:
         "column of 0 labels shows what the ready-made proxy would achieve without that table. The "
         "ridge penalty of fits with the prior, and the number of power laws in the prior, were "
         "chosen on training networks of nano-bench. The Gaussian process with the prior is the "
-        "predictor of `evolve`: its prior mean is the prior's score. The power law with the prior is "
-        "the mean of a fit that is shrunk towards the prior and of one without it. Power laws are "
-        "committees: "
+        "predictor of `evolve`: its prior mean is the prior's score. The power law with the prior "
+        "is the mean of a fit that is shrunk towards the prior and of one without it. Power laws "
+        "are committees: "
         "means of the logarithms of power laws that were chosen on random subsets of the labels. "
         "`best of the zoo` is the one of these published proxies that ranks the labelled networks "
         f"best: {', '.join(f'`{name}`' for name in CurveConfig().zoo)}. Brackets contain 95 % of "
         "the draws of labels; without labels there are no draws.",
         "## Means over the tables",
         *mean_parts(found),
-        "That the power law with the prior is a mean of two fits was decided after their curves had "
-        "been seen: on these tables, the mean tau is .538, .565 and .623 with 5, 10 and 20 labels "
-        "for the fit that is shrunk towards the prior, .451, .585 and .635 for the one without it, "
-        "and .553, .601 and .640 for the mean. The weights, one half each, weren't tuned; half the "
-        "weight for the fit without the prior gives .553, .591 and .637. A quarter of the parameter "
-        "count on top gives .552, .593 and .631 (`runs/scripts/prior_fit_pilot.py`).",
+        "That the power law with the prior is a mean of two fits was decided after their curves "
+        "had been seen. On these tables, the mean tau with 5, 10 and 20 labels is .538, .565 and "
+        ".623 for the fit that is shrunk towards the prior, .451, .585 and .635 for the one "
+        "without it, and .553, .601 and .640 for the mean. The weights, one half each, weren't "
+        "tuned; half the weight for the fit without the prior gives .553, .591 and .637. A quarter "
+        "of the parameter count on top gives .552, .593 and .631 "
+        "(`runs/scripts/prior_fit_pilot.py`).",
     ]
     for title, summary in found.items():
         counts = sorted({row.labels for row in summary.rows})
