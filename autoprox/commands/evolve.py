@@ -415,6 +415,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                     self._failures(name, sources) if name in plan.trained else {},
                     held_out=name == plan.held_out,
                     with_zoo=name in plan.measured,
+                    progress=progress,
                 )
                 for name in (*plan.trained, *plan.measured)
             }

@@ -223,8 +223,8 @@ class EvolveConfig(
     prior: Annotated[
         bool | None,
         EvolutionOption(
-            "Start from the terms of a power law that was fitted to other tables, and shrink half of "
-            "the committee towards it, more strongly the fewer labels there are.",
+            "Start from the terms of a power law that was fitted to other tables, and shrink half "
+            "of the committee towards it, more strongly the fewer labels there are.",
             default="with fewer than 30 training networks",
         ),
     ] = None

@@ -17,7 +17,7 @@ from autoprox.evolution import Individual
 from autoprox.export import pretty_formula
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree, statistics
-from autoprox.progress import Progress
+from autoprox.progress import Progress, silent
 from autoprox.runs.folder import COMMITTEE, PREDICTOR
 from autoprox.runs.predictor_file import PredictorFile, PredictorLabels
 from autoprox.runs.proxy_file import VERSION, Found
@@ -117,6 +117,7 @@ class FullResolutionNetworks:
         failed: Mapping[int, str],
         held_out: bool = False,
         extra: ExtraExpressions | None = None,
+        progress: Progress = silent,
     ) -> None:
         """Take the settings of the configured seed and of the next one.
 
@@ -127,7 +128,7 @@ class FullResolutionNetworks:
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         source = self._source(benchmark.architectures)
-        source.extra = extra
+        source.extra, source.progress = extra, progress
         self._engine = TreeEvaluator(source)
 
     def training_networks(self, trees: Sequence[Tree]) -> MeasuredNetworks:

@@ -169,7 +169,11 @@ class SpaceProblem:
         return MeasuredNetworks(self.evaluation_set(networks), blocks)
 
     def full_resolution(
-        self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True
+        self,
+        failed: Mapping[int, str],
+        held_out: bool = False,
+        with_zoo: bool = True,
+        progress: Progress = silent,
     ) -> FullResolutionNetworks:
         """Return all networks at full resolution, without those that failed.
 
@@ -181,7 +185,7 @@ class SpaceProblem:
             parts["test"] = list(range(len(self.benchmark.architectures)))
         extra = self._published if with_zoo else None
         return FullResolutionNetworks(
-            self.benchmark, self.config, parts, settings, failed, held_out, extra
+            self.benchmark, self.config, parts, settings, failed, held_out, extra, progress
         )
 
     def zoo_scores(self, progress: Progress = silent) -> ZooScores:

@@ -14,6 +14,7 @@ import torch
 from autoprox.errors import MeasurementError, failure_of
 from autoprox.language import Statistic
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
+from autoprox.progress import Progress, silent
 from autoprox.statistics.collector import CPU, MeasuredMatrices, MeasurementSetting
 from autoprox.statistics.packed_matrices import MatrixChunk
 from autoprox.statistics.untrained_networks import LayerTable, NetworkStructure, UntrainedNetwork
@@ -98,6 +99,7 @@ class MatrixSource(ABC):
         self.networks = tuple(networks)
         self.datasets = tuple(setting.batches)
         self.pool = pool
+        self.progress: Progress = silent
         # Reductions are in float64, which MPS lacks.
         self.device = CPU if setting.device.type == "mps" else setting.device
         self.memo = MEMO_BYTES
@@ -175,16 +177,18 @@ class UncachedMatrices(MatrixSource):
                 wanted[self.datasets[datasets[0]]].append((group, datasets))
         measurable = self.measurable
         items = [(self.networks[n], self._measure_network(n)) for n in measurable]
-        numbers = iter(measurable)
+        numbers = enumerate(measurable, start=1)
+        self.progress("measure", 0, len(items), "")
 
         def keep(found: _Computed) -> None:
-            network = next(numbers)
+            done, network = next(numbers)
             for group, datasets, layers in found.layers:
                 start = self.layers.starts[next(iter(group)).domain][network]
                 for layer, values in enumerate(layers):
                     take(group, datasets, np.array([start + layer]), values)
             self._keep_extra(network, found.extra)
             self.fail(network, found.failure)
+            self.progress("measure", done, len(items), "")
 
         self.pool.each(_compute, items, keep, self.device, self.setting, needs, programs, wanted)
 
