@@ -72,7 +72,7 @@ def run(names: Sequence[str], draws: int, workers: int) -> None:
         if path.exists():
             continue
         folder = WORK / f"curve-{table.name}"
-        started = sorted(own.parent for own in folder.glob(f"*/{LOG}"))
+        started = sorted(own.parent for own in folder.glob(f"[!.]*/{LOG}"))
         if started:
             summary = resume_run(started[-1], show_progress, "curve", workers=workers)
         else:

@@ -85,7 +85,7 @@ def finished_ranking(
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(note, asked)
-    runs = sorted(path.parent for path in folder.glob(f"*/{LOG}"))
+    runs = sorted(path.parent for path in folder.glob(f"[!.]*/{LOG}"))
     if runs:
         summary = resume_run(runs[-1], progress, "rank", workers=workers)
     else:
