@@ -462,7 +462,7 @@ def claim_section(claim: Claim) -> Iterator[str]:
     yield "\n".join(lines)
     unmet = [proxy for proxy in published if not _met(claim, proxy, found)]
     if tried := list(tried_lines(claim, found, unmet)):
-        heads = ("proxy", "tried", "published", "ours")
+        heads = ("proxy", "tried", "networks", "published", "ours")
         head = (markdown_line(heads), markdown_line(["---"] * len(heads)))
         yield "Other settings that were tried for proxies whose published values aren't reproduced:"
         yield "\n".join([*head, *tried])
@@ -490,7 +490,8 @@ def tried_lines(
                         f"{bounds(rows[name][dataset][f'{claim.correlation}_interval'])}"
                         for dataset in claim.published[proxy]
                     )
-                    yield markdown_line([f"`{proxy}`", tried, printed, own])
+                    count = str(found[key]["networks"])
+                    yield markdown_line([f"`{proxy}`", tried, count, printed, own])
 
 
 def figure5() -> str:
