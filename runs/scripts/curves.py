@@ -299,7 +299,7 @@ def ready_made_parts() -> list[str]:
         f"{' '.join(means)} Brackets are 95 % bootstrap intervals over the networks. Tables of "
         "similar spaces remain in the fit: AutoFormer nano, for example, when AutoFormer is left "
         "out.",
-        "On three tables the parameter count alone is better than `autoprox-1`. Adding the "
+        "On three of these tables the parameter count is better than `autoprox-1`. Adding the "
         "logarithm of the parameter count to the power law was tried "
         "(`runs/scripts/prior_size_pilot.py`): with a quarter of the power law's weight, the mean "
         "tau on the eight tables is .529 instead of .532, and the largest deficit to the parameter "
