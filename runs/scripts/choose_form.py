@@ -32,7 +32,7 @@ from autoprox.scoring.bootstrap import split_networks
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "runs" / "measured" / "form.json"
 TABLES = ROOT / "autoprox" / "data" / "nano-bench"
-OBJECTIVES, FORMS = ("size-adjusted", "both"), ("power-law", "tree")
+OBJECTIVES, FORMS = ("jcm", "size-adjusted", "both"), ("power-law", "tree")
 FIGURES = {"kendall": "tau", "partial_tau": "partial tau"}
 TRAIN = 0.6  # of a table, as in `evolve`
 CONFIDENCE = 0.95
