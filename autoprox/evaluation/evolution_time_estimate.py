@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evaluation.fitness_evaluator import MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import SEEDED_NETWORKS
 from autoprox.evaluation.power_law_evaluator import (
@@ -34,7 +35,7 @@ from autoprox.scoring.baselines import REGRESSIONS, network_sizes
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.fitness_correlations import fitness_taus
 from autoprox.statistics.matrix_cache import CachedMatrices
-from autoprox.statistics.matrix_sources import measure_statistics
+from autoprox.statistics.matrix_sources import UncachedMatrices, measure_statistics
 from autoprox.statistics.untrained_networks import SpaceNetwork
 
 WARM_UP = 1.0  # seconds for which each worker measures networks
@@ -43,6 +44,7 @@ FIRST_NETWORK = 1.25  # time of a thread's first network, relative to the next o
 FORMULAS = 21  # typical formulas that are timed
 TYPICAL = ("sum(effective_rank({}))", "sum(l1_norm(gelu({})))", "sum(std(exp(min_max({}))))")
 EVOLVED = 0.9  # time of an evolved formula, relative to a typical one
+REFITTED = 35  # typical formulas that take as long as the terms of a front and a committee
 COMPARED = 3  # the formula and the two best published proxies
 
 
@@ -75,6 +77,7 @@ class EvolutionEstimate:
                 "evolve": self._evolution_seconds(sample, Path(folder)),
                 "measure": (count - len(train)) * FORMULA_SHARE * each
                 + (len(train) + SEEDED_NETWORKS) * share * self._formula_seconds(sample)
+                + count * share * self._terms_seconds(sample)
                 + self._comparison_seconds(),
             }
         return TimeEstimate(
@@ -112,6 +115,17 @@ class EvolutionEstimate:
         started = time.monotonic()
         run_threads(self._config.workers, [partial(measure, network) for network in few])
         return (time.monotonic() - started) / len(few)
+
+    def _terms_seconds(self, networks: Sequence[SpaceNetwork]) -> float:
+        """Estimate the time for a network of a power law's terms at full resolution."""
+        if self._config.form == "tree":
+            return 0.0
+        setting, trees = self._problem.setting(stride=1), self._typical_trees()
+        few = evenly_spaced_networks(networks, self._config.workers)
+        source = UncachedMatrices(setting, few, WorkerPool(self._config.workers))
+        started = time.monotonic()
+        TreeEvaluator(source).evaluate(trees)
+        return (time.monotonic() - started) / len(few) * REFITTED / len(trees)
 
     def _comparison_seconds(self) -> float:
         """Estimate the time of the intervals of all proxies that are compared."""
