@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from autoprox.benchmarks import Benchmark
@@ -17,6 +18,7 @@ from autoprox.evolution import Individual
 from autoprox.export import pretty_formula
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree, statistics
+from autoprox.primitives.primitive import EPSILON
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import COMMITTEE, PREDICTOR
 from autoprox.runs.predictor_file import PredictorFile, PredictorLabels
@@ -136,6 +138,16 @@ class FullResolutionNetworks:
         self._engine.evaluate(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
         return MeasuredNetworks(self._evaluation_set(train), [SourceNetworks(self._engine, train)])
+
+    def usable_everywhere(self, terms: Sequence[Tree]) -> NDArray[np.bool_]:
+        """Return which terms can be factors of a power law on all networks that don't fail.
+
+        No true scores are read, so that these may be test networks.
+        """
+        self._engine.evaluate(terms)
+        left = [n for n in range(len(self._benchmark.architectures)) if n not in self._lost()]
+        values = np.abs(self._engine.evaluate(terms, left).values)
+        return np.asarray((np.isfinite(values) & (values > EPSILON)).all(axis=(1, 2)))
 
     def predictor(self, tree: Tree, found: Found) -> PredictorFile:
         """Return what a Gaussian process on choices and on the scores of a tree is fitted to."""

@@ -42,7 +42,8 @@ def refit_at_full_resolution(
     The committee is the mean of the power laws that random parts of the networks choose, or, with a
     prior, one that is shrunk towards it. Chosen is the power law of K terms that comes closest to
     it: it ranks better than the fittest of the front (docs/results/selection.md), whose terms are
-    those that suit all the training networks best, by chance too.
+    those that suit all the training networks best, by chance too. A term without a value on some
+    network of these benchmarks isn't used.
     """
     bags = [
         (own, [archive.terms[index] for index in chosen])
@@ -55,7 +56,9 @@ def refit_at_full_resolution(
     groups = (*sets, *(bag for _, bag in bags), shrunken, prior.exponents if prior else ())
     terms = list(dict.fromkeys(term for own in groups for term in own))
     evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
-    logs = dict(zip(terms, evaluator.logs(terms), strict=True))
+    usable = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
+    values = np.where(usable[:, None], evaluator.logs(terms), np.nan)
+    logs = dict(zip(terms, values, strict=True))
     finite = [own for own in sets if own and all(np.isfinite(logs[term]).all() for term in own)]
     pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
     refitted: list[Individual] = []

@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from autoprox.commands.evolve import EvolveSummary, EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, RunError
+from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evolution.power_law import factors_of
 from autoprox.files.atomic_writes import to_json, write_json
-from autoprox.language import parse_expression
+from autoprox.language import Tree, parse_expression
 from autoprox.report.html.page_rendering import render_page
 from autoprox.report.terminal.evolve_report import evolve_report
 from autoprox.report.terminal.layout import show
 from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run, digest_of
+from autoprox.scoring.bootstrap import split_networks
 
 Options = dict[str, Any]
 NETWORKS = 50
@@ -138,6 +141,40 @@ def test_what_is_printed_is_what_is_scored(
     page = render_page([Run.open(Path(finished.run)).path])
     assert "The factors of the power law" in page
     assert "committee" in page
+
+
+def test_terms_need_a_value_on_the_test_networks_too(
+    finished: EvolveSummary, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = json.loads(Path(options["benchmark"]).read_text())
+    rows = whole["architectures"]
+    mixed = [own for own in rows if len(set(own["arch"]["num_heads"])) > 1]
+    alike = next(own for own in rows if len(set(own["arch"]["num_heads"])) == 1)
+    _, test = split_networks(len(mixed) + 1, 0, EvolveConfig(**options).train)
+    mixed.insert(int(test[0]), alike)
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({**whole, "architectures": mixed}))
+    full = only_problem(
+        EvolveTask(EvolveConfig(**{**options, "benchmark": str(path)}))
+    ).full_resolution({})
+    terms = list(map(parse_expression, ("sum(heads)", "var(heads)")))
+    assert full.usable_everywhere(terms).tolist() == [True, False]
+    networks = full.training_networks(terms).scores(terms)
+    assert (networks.values[1] > 0).all()
+
+    lost = parse_expression(only_fold(finished).committee or "")
+    gone = {term for term, _ in (factors_of(lost) or [])[:1]}
+    usable = FullResolutionNetworks.usable_everywhere
+
+    def without_one(self: FullResolutionNetworks, terms: Sequence[Tree]) -> Any:
+        return usable(self, terms) & [term not in gone for term in terms]
+
+    monkeypatch.setattr(FullResolutionNetworks, "usable_everywhere", without_one)
+    found = only_fold(start(EvolveConfig(**options, runs=tmp_path)))
+    for expression in (found.expression, found.committee or ""):
+        factors = dict(factors_of(parse_expression(expression)) or [])
+        assert factors
+        assert not gone & set(factors)
 
 
 def test_a_killed_run_ends_with_the_same_result(
