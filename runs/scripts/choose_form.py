@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
+import numpy as np
 from choose_power_law import INNER, SPACES
 from ranked_tables import WORK, show_progress
 from scipy.stats import ttest_1samp
@@ -86,28 +87,28 @@ def run(spaces: list[str], splits: int) -> None:
 
 
 def page() -> Iterator[str]:
-    """Yield the lines of the table: means over the splits, and of the differences."""
+    """Yield the lines of the table: means over the complete splits, and of the differences."""
     known = read_object(MEASURED)
+    found = Counter(int(key.split()[-1]) for key in known)
+    splits = [split for split, count in sorted(found.items()) if count == max(found.values())]
     columns = ("objective", "figure", "space", *FORMS, "difference, 95 % interval")
     yield markdown_line(columns)
     yield markdown_line(["---"] * len(columns))
     for objective in OBJECTIVES:
         for figure, title in FIGURES.items():
-            for space in SPACES:
-                each = [
-                    [
-                        own[figure]
-                        for key, own in known.items()
-                        if key.startswith(f"{objective} {form} {space} ")
-                    ]
-                    for form in FORMS
+            each = np.array([
+                [
+                    [known[f"{objective} {form} {space} {split}"][figure] for space in SPACES]
+                    for split in splits
                 ]
-                if not all(each):
-                    continue
-                gains = [one - other for one, other in zip(*each, strict=True)]
+                for form in FORMS
+            ])  # fmt: skip
+            columns_of = zip((*SPACES, "mean"), [*each.T, each.mean(axis=2).T], strict=True)
+            for space, values in columns_of:
+                gains = values[:, 0] - values[:, 1]
                 ends = ttest_1samp(gains, 0.0).confidence_interval(CONFIDENCE)
-                means = [f"{fmean(own):.3f}" for own in each]
-                gain = f"{fmean(gains):+.3f} [{ends.low:+.3f}, {ends.high:+.3f}]"
+                means = [f"{own:.3f}" for own in values.mean(axis=0)]
+                gain = f"{gains.mean():+.3f} [{ends.low:+.3f}, {ends.high:+.3f}]"
                 yield markdown_line([f"`{objective}`", title, space, *means, gain])
 
 
