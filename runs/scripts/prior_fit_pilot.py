@@ -16,6 +16,7 @@ from make_prior import TABLES, read_table
 
 from autoprox.evaluation.label_curves import CurveTable
 from autoprox.evolution.prior_fit import committee, shrunken_fit
+from autoprox.primitives.primitive import EPSILON
 from autoprox.scoring.correlations import Floats, Indices
 
 LABELS = (3, 5, 10, 20)
@@ -42,6 +43,15 @@ def variants(table: CurveTable, labels: Indices, seed: int) -> Iterator[tuple[st
     yield "their mean, from scratch at half the weight", shrunken + scratch / 2
     stronger = committee(logs, known, rows, size, seed=seed, spread=spread, ridge=40.0) @ centred
     yield "their mean, from scratch with twice the penalty", shrunken + stronger
+    published = np.array([np.abs(zoo).ravel() for zoo in table.zoo.values()])
+    usable = published[(published > EPSILON).all(axis=1)]  # NaN isn't
+    more = np.concatenate([logs, np.log(usable)])
+    spread = own.centred(more, np.arange(len(own.truth))).std(axis=1)
+    exponents = committee(more, known, rows, size, seed=seed, spread=spread)
+    yield (
+        "their mean, from scratch with published proxies as terms too",
+        (shrunken + exponents @ own.centred(more, rows)),
+    )
     params = own.centred(own.params, rows)
     for share in (0.25, 0.5):
         size_part = share * params / params.std() * both.std()
