@@ -62,6 +62,7 @@ TABLES = (*FITTED, Table("AutoFormer supernet S", "ood-vit-nas", SMALL))
 OPTIONS = {**SAMPLES, SMALL: {"networks": 60, "weights": "shared", "population": 600}}
 FEW = 20  # labels
 SIMPLE = (PARAMS, BEST_OF_ZOO, RIDGE, PROCESS)
+THE = {PARAMS: "the parameter count", BEST_OF_ZOO: "the best of the zoo"}
 Results = Mapping[str, CurveSummary]
 
 
@@ -217,9 +218,10 @@ def sentence(found: Results) -> str:
         f"method without the prior in {len(above)} of {len(rivals)} cases (a table and a number of "
         f"labels). It is worse in at least 97.5 % of the draws of labels in "
         f"{len(worse) or 'none'}{f' (the better method in brackets): {listed}' if worse else ''}. "
-        f"By its mean tau with 0 to {FEW} labels, it is above {', '.join(SIMPLE)} on "
+        f"By its mean tau with 0 to {FEW} labels, it is above the parameter count, the best of the "
+        "zoo, ridge regression and the Gaussian process on "
         f"{len(found) - len(lost)} of {len(found)} tables"
-        f"{'; it is below ' if lost else ''}{', '.join(lost)}."
+        f"{'. It is below ' if lost else ''}{', '.join(lost)}."
     )
 
 
@@ -234,7 +236,7 @@ def lost_tables(found: Results) -> list[str]:
         means = {method: float(np.mean(own)) for method, own in behind.items()}
         method = min(means, key=lambda own: means[own])
         if means[method] < 0:
-            lost.append(f"{method} on {title} (by {figure(-means[method])})")
+            lost.append(f"{THE.get(method, method)} on {title} (by {figure(-means[method])})")
     return lost
 
 
