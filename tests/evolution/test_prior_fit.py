@@ -136,3 +136,10 @@ def test_defaults_rank_tables_that_they_do_not_know_best() -> None:
         assert len(rows) == len(file.groups[kind].without)
         means = {name: np.mean([own[name]["tau"] for own in rows]) for name in (BOTH, kind)}
         assert max(means, key=lambda name: means[name]) == default
+
+
+def test_without_terms_the_fit_is_the_prior() -> None:
+    labelled, prior, _ = networks()
+    found = shrunken_fit(prior, 0.4, np.empty((0, COUNT)), labelled, np.arange(12), 3)
+    assert found.exponents.shape == (0,)
+    assert np.argsort(found.scores).tolist() == np.argsort(prior).tolist()
