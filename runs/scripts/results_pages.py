@@ -21,6 +21,7 @@ from scipy.stats import t
 RUNS = Path(__file__).parents[1]
 PAGES = RUNS.parent / "docs" / "results"
 MADE = "<!-- Written by runs/scripts/results_pages.py: change it there. -->"
+JUDGED_SPLITS = 5  # fewer give no interval
 TITLES = {
     "autoformer-nano": "nano-bench, AutoFormer",
     "pit-nano": "nano-bench, PiT",
@@ -347,15 +348,19 @@ def splits() -> str:
                 for name in shown
             }
             gains = [one - other for one, other in zip(taus["proxy"], taus["ridge"], strict=True)]
-            if len(gains) < 2:
-                continue
-            verdicts[verdict(over(gains)[1])].append(own.title)
             counts = Counter(each["verdicts"]["ridge"] for each in found)
-            means = (over(values) if len(values) > 1 else None for values in taus.values())
+            if len(gains) >= JUDGED_SPLITS:
+                verdicts[verdict(over(gains)[1])].append(own.title)
+                each = [
+                    f"{figure(mean)} {between(ends)}" for mean, ends in map(over, taus.values())
+                ]
+                gain = difference(gains)
+            else:
+                each = [figure(fmean(values)) if values else "-" for values in taus.values()]
+                gain = f"{fmean(gains):+.2f}"
             rows.append([
-                own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)),
-                *(f"{figure(own[0])} {between(own[1])}" if own else "-" for own in means),
-                difference(gains), f"{counts['better']}, {counts['worse']}",
+                own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)), *each,
+                gain, f"{counts['better']}, {counts['worse']}",
             ])  # fmt: skip
     better, worse = (
         f" ({', '.join(verdicts[name])})" if verdicts[name] else "" for name in ("better", "worse")
@@ -364,12 +369,14 @@ def splits() -> str:
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
         f"On average over the splits, the power law ranks significantly better than ridge "
-        f"regression on {len(verdicts['better'])} of {len(rows)} tables{better}, and significantly "
-        f"worse on {len(verdicts['worse']) or 'none'}{worse}.",
+        f"regression on {len(verdicts['better'])} of the {sum(map(len, verdicts.values()))} tables "
+        f"with at least {JUDGED_SPLITS} splits{better}, and significantly worse on "
+        f"{len(verdicts['worse']) or 'none'}{worse}.",
         "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
         "over random splits into training and test networks. All methods of a row are fitted to "
         "the same training networks; the parameter count needs none. Intervals are Student's t at "
-        "95 % over the splits; they are somewhat too narrow, because splits share networks. The "
+        "95 % over the splits; they are somewhat too narrow, because splits share networks, and "
+        f"with fewer than {JUDGED_SPLITS} splits there are none. The "
         "last column counts the splits on which the power law alone is significantly better or "
         "worse than ridge regression, by a paired bootstrap over the test networks.",
         table(
