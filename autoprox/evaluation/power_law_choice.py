@@ -12,7 +12,13 @@ from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, adjustments
 from autoprox.evolution import Individual
-from autoprox.evolution.power_law import LabelledNetworks, Logs, factors_of, power_law
+from autoprox.evolution.power_law import (
+    MIN_SPREAD,
+    LabelledNetworks,
+    Logs,
+    factors_of,
+    power_law,
+)
 from autoprox.evolution.prior_fit import ShrunkenFit, shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
@@ -42,8 +48,8 @@ def refit_at_full_resolution(
     The committee is the mean of the power laws that random parts of the networks choose, or, with a
     prior, one that is shrunk towards it. Chosen is the power law of K terms that comes closest to
     it: it ranks better than the fittest of the front (docs/results/selection.md), whose terms are
-    those that suit all the training networks best, by chance too. A term without a value on some
-    network of these benchmarks isn't used.
+    those that suit all the training networks best, by chance too. Terms that have no value on some
+    network of these benchmarks, or hardly differ at full resolution, aren't used.
     """
     bags = [
         (own, [archive.terms[index] for index in chosen])
@@ -59,8 +65,11 @@ def refit_at_full_resolution(
     usable = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
     values = np.where(usable[:, None], evaluator.logs(terms), np.nan)
     logs = dict(zip(terms, values, strict=True))
-    finite = [own for own in sets if own and all(np.isfinite(logs[term]).all() for term in own)]
-    pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
+    kept = {term for term, own in logs.items() if _differs(evaluator.labelled, own)}
+    bags = [(adjusted, [term for term in own if term in kept]) for adjusted, own in bags]
+    shrunken = [term for term in shrunken if term in kept]
+    different = [own for own in sets if own and kept.issuperset(own)]
+    pairs = [(own, np.stack([logs[term] for term in own])) for own in different]
     refitted: list[Individual] = []
     nearest: list[Individual] = []
     with_prior = _shrunken_to_prior(evaluator, config, prior, shrunken, logs) if prior else None
@@ -82,6 +91,10 @@ def refit_at_full_resolution(
         evaluator.shortened(votes, logs) if votes else None,
         {term: evaluator.labelled.spread(own) for term, own in logs.items()},
     )
+
+
+def _differs(labelled: LabelledNetworks, logs: Floats) -> bool:
+    return bool(np.isfinite(logs).all()) and labelled.spread(logs) > MIN_SPREAD
 
 
 def _terms_with_prior(
@@ -114,16 +127,15 @@ def _shrunken_to_prior(
     """
     if not all(np.isfinite(logs[term]).all() for term in prior.exponents):
         return None
-    finite = [term for term in terms if np.isfinite(logs[term]).all()]
     shares = np.array(list(prior.exponents.values()))
     rows = np.arange(len(evaluator.labelled.truth))
     own = shares @ np.stack([logs[term] for term in prior.exponents])
-    values = np.reshape([logs[term] for term in finite], (len(finite), len(rows)))
+    values = np.reshape([logs[term] for term in terms], (len(terms), len(rows)))
     fit = _shrunken_fit(config, prior, own, values, evaluator.labelled, rows)
     exponents: dict[Tree, float] = defaultdict(float)
     for term, share in prior.exponents.items():
         exponents[term] += fit.prior * share
-    for term, exponent in zip(finite, fit.exponents, strict=True):
+    for term, exponent in zip(terms, fit.exponents, strict=True):
         exponents[term] += float(exponent)
     return dict(exponents)
 

@@ -20,6 +20,7 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, RunError
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator
 from autoprox.evolution.power_law import factors_of
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.language import Tree, parse_expression
@@ -143,9 +144,7 @@ def test_what_is_printed_is_what_is_scored(
     assert "committee" in page
 
 
-def test_terms_need_a_value_on_the_test_networks_too(
-    finished: EvolveSummary, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terms_need_a_value_on_the_test_networks_too(options: Options, tmp_path: Path) -> None:
     whole = json.loads(Path(options["benchmark"]).read_text())
     rows = whole["architectures"]
     mixed = [own for own in rows if len(set(own["arch"]["num_heads"])) > 1]
@@ -162,14 +161,30 @@ def test_terms_need_a_value_on_the_test_networks_too(
     networks = full.training_networks(terms).scores(terms)
     assert (networks.values[1] > 0).all()
 
+
+@pytest.mark.parametrize("why", ["without a value", "alike"])
+def test_terms_that_are_lost_at_full_resolution_are_not_used(
+    why: str,
+    finished: EvolveSummary,
+    options: Options,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lost = parse_expression(only_fold(finished).committee or "")
     gone = {term for term, _ in (factors_of(lost) or [])[:1]}
-    usable = FullResolutionNetworks.usable_everywhere
+    usable, logs = FullResolutionNetworks.usable_everywhere, PowerLawEvaluator.logs
 
     def without_one(self: FullResolutionNetworks, terms: Sequence[Tree]) -> Any:
         return usable(self, terms) & [term not in gone for term in terms]
 
-    monkeypatch.setattr(FullResolutionNetworks, "usable_everywhere", without_one)
+    def with_one_alike(self: PowerLawEvaluator, terms: Sequence[Tree]) -> Any:
+        rounded = logs(self, terms)  # what is alike but for rounding would get a huge exponent
+        return np.where([[term in gone] for term in terms], 30 + 1e-14 * rounded, rounded)
+
+    if why == "alike":
+        monkeypatch.setattr(PowerLawEvaluator, "logs", with_one_alike)
+    else:
+        monkeypatch.setattr(FullResolutionNetworks, "usable_everywhere", without_one)
     found = only_fold(start(EvolveConfig(**options, runs=tmp_path)))
     for expression in (found.expression, found.committee or ""):
         factors = dict(factors_of(parse_expression(expression)) or [])
