@@ -378,7 +378,8 @@ def splits() -> str:
         "95 % over the splits; they are somewhat too narrow, because splits share networks, and "
         f"with fewer than {JUDGED_SPLITS} splits there are none. The "
         "last column counts the splits on which the power law alone is significantly better or "
-        "worse than ridge regression, by a paired bootstrap over the test networks.",
+        "worse than ridge regression, by a paired bootstrap over the test networks. A committee "
+        "without a figure has no finite value on a test network.",
         table(
             ("table", "labels, test networks", "splits", *shown.values(),
              "power law minus ridge", "splits better, worse"),
