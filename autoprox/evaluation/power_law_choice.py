@@ -12,13 +12,7 @@ from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, adjustments
 from autoprox.evolution import Individual
-from autoprox.evolution.power_law import (
-    MIN_SPREAD,
-    LabelledNetworks,
-    Logs,
-    factors_of,
-    power_law,
-)
+from autoprox.evolution.power_law import LabelledNetworks, Logs, factors_of, power_law, usable
 from autoprox.evolution.prior_fit import ShrunkenFit, shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
@@ -49,7 +43,7 @@ def refit_at_full_resolution(
     prior, one that is shrunk towards it. Chosen is the power law of K terms that comes closest to
     it: it ranks better than the fittest of the front (docs/results/selection.md), whose terms are
     those that suit all the training networks best, by chance too. Terms that have no value on some
-    network of these benchmarks, or hardly differ at full resolution, aren't used.
+    network of these benchmarks, or aren't usable at full resolution, are left out.
     """
     bags = [
         (own, [archive.terms[index] for index in chosen])
@@ -62,10 +56,10 @@ def refit_at_full_resolution(
     groups = (*sets, *(bag for _, bag in bags), shrunken, prior.exponents if prior else ())
     terms = list(dict.fromkeys(term for own in groups for term in own))
     evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
-    usable = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
-    values = np.where(usable[:, None], evaluator.logs(terms), np.nan)
+    everywhere = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
+    values = np.where(everywhere[:, None], evaluator.logs(terms), np.nan)
     logs = dict(zip(terms, values, strict=True))
-    kept = {term for term, own in logs.items() if _differs(evaluator.labelled, own)}
+    kept = {term for term, own in logs.items() if usable(own, evaluator.labelled)}
     bags = [(adjusted, [term for term in own if term in kept]) for adjusted, own in bags]
     shrunken = [term for term in shrunken if term in kept]
     different = [own for own in sets if own and kept.issuperset(own)]
@@ -91,10 +85,6 @@ def refit_at_full_resolution(
         evaluator.shortened(votes, logs) if votes else None,
         {term: evaluator.labelled.spread(own) for term, own in logs.items()},
     )
-
-
-def _differs(labelled: LabelledNetworks, logs: Floats) -> bool:
-    return bool(np.isfinite(logs).all()) and labelled.spread(logs) > MIN_SPREAD
 
 
 def _terms_with_prior(

@@ -137,8 +137,7 @@ class PowerLawEvaluator:
         """
         exponents: dict[Tree, float] = defaultdict(float)
         rows = np.arange(len(self.labelled.truth))
-        for adjusted, own in bags:
-            terms = [term for term in own if np.isfinite(logs[term]).all()]
+        for adjusted, terms in bags:
             if terms:
                 fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):

@@ -21,7 +21,16 @@ from pathlib import Path
 import numpy as np
 from make_prior import LEFT_OUT, SAMPLES, LeftOutFigures, MeasuredTable, read_table
 from make_prior import TABLES as FITTED
-from ranked_tables import WORK, Table, bounds, figure, forget, installed_tables, show_progress
+from ranked_tables import (
+    WORK,
+    Table,
+    begun_run,
+    bounds,
+    figure,
+    forget,
+    installed_tables,
+    show_progress,
+)
 
 from autoprox.commands.curve import CurveLogLine, CurveRow, CurveSummary, curve_rows
 from autoprox.commands.evolve import compared_proxies
@@ -47,7 +56,6 @@ from autoprox.language import parse_expression
 from autoprox.report.html.curve_figure import curve_figure
 from autoprox.report.terminal.layout import markdown_line
 from autoprox.runner import resume_run, start
-from autoprox.runs.folder import LOG
 from autoprox.scoring.bootstrap import Interval, finite_or_none
 from autoprox.scoring.correlations import ScoresByDataset, normal_scores
 from autoprox.zoo.prior_file import BOTH, LANGUAGE, VISION, read_prior_file
@@ -73,9 +81,8 @@ def run(names: Sequence[str], draws: int, workers: int) -> None:
         if path.exists():
             continue
         folder = WORK / f"curve-{table.name}"
-        started = sorted(own.parent for own in folder.glob(f"[!.]*/{LOG}"))
-        if started:
-            summary = resume_run(started[-1], show_progress, "curve", workers=workers)
+        if (begun := begun_run(folder)) is not None:
+            summary = resume_run(begun, show_progress, "curve", workers=workers)
         else:
             own = OPTIONS.get(table.name, {})
             options = {**table.options(), **own, "draws": draws, "workers": workers}

@@ -25,7 +25,7 @@ from autoprox.runner import start
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "runs" / "evolution-splits"
-LARGE, SAMPLE, LABELS = 200, 240, 120  # networks of a large table: those drawn, and for training
+LARGE, SAMPLE, LABELS = 200, 320, 120  # networks of a large table: those drawn, and for training
 SHOWN = ("proxy", "committee", "ridge", "gaussian-process", "predictor", "params")
 
 

@@ -85,13 +85,17 @@ def finished_ranking(
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(note, asked)
-    runs = sorted(path.parent for path in folder.glob(f"[!.]*/{LOG}"))
-    if runs:
-        summary = resume_run(runs[-1], progress, "rank", workers=workers)
+    if (begun := begun_run(folder)) is not None:
+        summary = resume_run(begun, progress, "rank", workers=workers)
     else:
         summary = start(RankConfig(**options, runs=folder, workers=workers), progress)
     assert isinstance(summary, RankSummary)
     return summary
+
+
+def begun_run(folder: Path) -> Path | None:
+    """Return the last run in a folder; one that is still being created isn't a run."""
+    return max((path.parent for path in folder.glob(f"[!.]*/{LOG}")), default=None)
 
 
 def forget(name: str) -> None:

@@ -216,8 +216,8 @@ def page() -> str:
         "The evolution, the regressions and the choice of the published proxy use the same "
         f"{LABELS} trained networks; the evolution also has the prior of the other tables. Its "
         "committee is a formula, and its predictor a Gaussian process on the choices whose prior "
-        "mean is this formula. The predictor's picks were added when those of the other methods "
-        "had been trained and seen.",
+        "mean is the score of that prior. The predictor's picks were added when those of the "
+        "other methods had been trained and seen.",
         "",
         markdown_line(["space", "most parameters", *METHODS.values()]),
         markdown_line(["---"] * (len(METHODS) + 2)),
