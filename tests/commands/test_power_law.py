@@ -144,6 +144,20 @@ def test_what_is_printed_is_what_is_scored(
     assert "committee" in page
 
 
+def test_the_progress_counts_networks_at_full_resolution(options: Options, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def progress(task: str, done: int, total: int, note: str) -> None:
+        if task == "measure":
+            told.append((done, total))
+
+    start(EvolveConfig(**options, runs=tmp_path), progress)
+    first = told.index((0, NETWORKS))
+    counted = [(done, NETWORKS) for done in range(NETWORKS + 1)]
+    assert told[first : first + len(counted)] == counted
+    assert (told[0], told[-1]) == ((0, 1), (1, 1))
+
+
 def test_terms_need_a_value_on_the_test_networks_too(options: Options, tmp_path: Path) -> None:
     whole = json.loads(Path(options["benchmark"]).read_text())
     rows = whole["architectures"]
