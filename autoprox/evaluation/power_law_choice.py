@@ -12,12 +12,21 @@ from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, adjustments
 from autoprox.evolution import Individual
-from autoprox.evolution.power_law import LabelledNetworks, Logs, factors_of, power_law, usable
+from autoprox.evolution.power_law import (
+    LabelledNetworks,
+    Logs,
+    factors_of,
+    power_law,
+    scores_of,
+    usable,
+)
 from autoprox.evolution.prior_fit import ShrunkenFit, shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.language import Tree
 from autoprox.scoring.correlations import Floats, Indices
+
+COMMITTEE_SIZE = 2  # times the terms of a power law, of those that are measured again
 
 
 class ChosenPowerLaw(NamedTuple):
@@ -25,8 +34,15 @@ class ChosenPowerLaw(NamedTuple):
 
     tree: Tree
     front: list[Individual]
-    committee: Tree | None  # the mean of power laws that random parts of the networks choose
+    committee: Tree | None
     spreads: Mapping[Tree, float]  # of the logarithms of terms on the training networks
+
+
+class _Draft(NamedTuple):
+    """A committee on the matrices of the evolution, and the few terms that come nearest to it."""
+
+    terms: list[Tree]
+    opinion: Floats  # the logarithms of its scores, [rows]
 
 
 def refit_at_full_resolution(
@@ -40,51 +56,73 @@ def refit_at_full_resolution(
     """Fit the exponents of a front and of a committee again at full resolution, and choose.
 
     The committee is the mean of the power laws that random parts of the networks choose, or, with a
-    prior, one that is shrunk towards it. Chosen is the power law of K terms that comes closest to
-    it: it ranks better than the fittest of the front (docs/results/selection.md), whose terms are
-    those that suit all the training networks best, by chance too. Terms that have no value on some
-    network of these benchmarks, or aren't usable at full resolution, are left out.
+    prior, one that is shrunk towards it. Of the former, only the terms that come closest to its
+    opinion of the training networks are measured again, twice as many as a power law has. Chosen is
+    the power law of K of them that comes closest to it: it ranks better than the fittest of the
+    front (docs/results/selection.md), whose terms are those that suit all the training networks
+    best, by chance too. Terms that have no value on some network of these benchmarks, or aren't
+    usable at full resolution, are left out.
     """
-    bags = [
-        (own, [archive.terms[index] for index in chosen])
-        for own in adjustments(config)
-        for archive in archives
-        for _, chosen in archive.selections(config.terms, own, config.seed)
-    ]
+    drafts = [_draft(measured, config, archives, own) for own in adjustments(config)]
     shrunken = _terms_with_prior(measured, config, prior, archives) if prior else []
     sets = [[term for term, _ in factors_of(own.tree) or []] for own in front]
-    groups = (*sets, *(bag for _, bag in bags), shrunken, prior.exponents if prior else ())
+    groups = (*sets, *(own.terms for own in drafts), shrunken, prior.exponents if prior else ())
     terms = list(dict.fromkeys(term for own in groups for term in own))
     evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
     everywhere = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
     values = np.where(everywhere[:, None], evaluator.logs(terms), np.nan)
     logs = dict(zip(terms, values, strict=True))
     kept = {term for term, own in logs.items() if usable(own, evaluator.labelled)}
-    bags = [(adjusted, [term for term in own if term in kept]) for adjusted, own in bags]
+    left = measured.rows_in(evaluator)
+    drafts = [_Draft([t for t in own.terms if t in kept], own.opinion[left]) for own in drafts]
     shrunken = [term for term in shrunken if term in kept]
+    if prior and (found := _shrunken_to_prior(evaluator, config, prior, shrunken, logs)):
+        drafts = [_Draft(list(found), scores_of(found, logs)) for _ in drafts]
+    else:
+        found = evaluator.imitation(*_merged(drafts), logs)
     different = [own for own in sets if own and kept.issuperset(own)]
     pairs = [(own, np.stack([logs[term] for term in own])) for own in different]
     refitted: list[Individual] = []
     nearest: list[Individual] = []
-    with_prior = _shrunken_to_prior(evaluator, config, prior, shrunken, logs) if prior else None
-    for own in adjustments(config):
-        refitted += evaluator.fitted(pairs, own) if pairs else []
-        votes = with_prior or evaluator.committee([bag for bag in bags if bag[0] == own], logs)
-        if votes:
-            chosen, exponents = evaluator.imitation(votes, logs)
+    for adjusted, draft in zip(adjustments(config), drafts, strict=True):
+        refitted += evaluator.fitted(pairs, adjusted) if pairs else []
+        if chosen := evaluator.imitation(*draft, logs, config.terms):
             values = np.stack([logs[term] for term in chosen])
-            nearest += evaluator.individuals([power_law(chosen, exponents)], [values], own)
+            tree = power_law(list(chosen), list(chosen.values()))
+            nearest += evaluator.individuals([tree], [values], adjusted)
     best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
     best.update([own for own in refitted if own.valid] or front)
     nearest = [own for own in nearest if own.valid]
     tree = FitnessEvaluator(config, evaluator.networks).choose(nearest or list(best)).tree
-    votes = with_prior or evaluator.committee(bags, logs)
     return ChosenPowerLaw(
         tree,
         [*best, *nearest],
-        evaluator.shortened(votes, logs) if votes else None,
+        evaluator.shortened(found, logs) if found else None,
         {term: evaluator.labelled.spread(own) for term, own in logs.items()},
     )
+
+
+def _draft(
+    measured: PowerLawEvaluator,
+    config: EvolveConfig,
+    archives: Sequence[TermArchive],
+    adjusted: bool,
+) -> _Draft:
+    bags = [
+        (archive, chosen)
+        for archive in archives
+        for _, chosen in archive.selections(config.terms, adjusted, config.seed)
+    ]
+    logs = {archive.terms[i]: archive.logs[i] for archive, chosen in bags for i in chosen}
+    sets = [[archive.terms[i] for i in chosen] for archive, chosen in bags]
+    opinion = scores_of(measured.committee(sets, logs, adjusted), logs)
+    nearest = measured.imitation(list(logs), opinion, logs, COMMITTEE_SIZE * config.terms)
+    return _Draft(list(nearest), opinion)
+
+
+def _merged(drafts: Sequence[_Draft]) -> _Draft:
+    terms = dict.fromkeys(term for own in drafts for term in own.terms)
+    return _Draft(list(terms), np.mean([own.opinion for own in drafts], axis=0))
 
 
 def _terms_with_prior(
@@ -117,9 +155,8 @@ def _shrunken_to_prior(
     """
     if not all(np.isfinite(logs[term]).all() for term in prior.exponents):
         return None
-    shares = np.array(list(prior.exponents.values()))
     rows = np.arange(len(evaluator.labelled.truth))
-    own = shares @ np.stack([logs[term] for term in prior.exponents])
+    own = scores_of(prior.exponents, logs)
     values = np.reshape([logs[term] for term in terms], (len(terms), len(rows)))
     fit = _shrunken_fit(config, prior, own, values, evaluator.labelled, rows)
     exponents: dict[Tree, float] = defaultdict(float)

@@ -128,34 +128,50 @@ class PowerLawEvaluator:
         """Return the logarithms of terms [terms, rows]."""
         return np.concatenate([self._logs(terms, own)[0] for own in self.networks], axis=1)
 
-    def committee(
-        self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
-    ) -> dict[Tree, float]:
-        """Return the exponents of the mean of the power laws of several sets of terms.
+    def rows_in(self, other: "PowerLawEvaluator") -> Indices:
+        """Return the rows of an evaluator that lost some networks of the same spaces, in order."""
+        found: list[Indices] = []
+        first = 0
+        for own, theirs in zip(self.networks, other.networks, strict=True):
+            known = own.evaluation_set.networks
+            positions = np.array([known.index(n) for n in theirs.evaluation_set.networks])
+            for _ in own.truth.truth:
+                found.append(first + positions)
+                first += len(known)
+        return np.concatenate(found)
 
-        Each set comes with whether it is adjusted for size.
-        """
+    def committee(
+        self, sets: Sequence[Sequence[Tree]], logs: Mapping[Tree, Logs], adjusted: bool
+    ) -> dict[Tree, float]:
+        """Return the exponents of the mean of the power laws of several sets of terms."""
         exponents: dict[Tree, float] = defaultdict(float)
         rows = np.arange(len(self.labelled.truth))
-        for adjusted, terms in bags:
+        for terms in sets:
             if terms:
                 fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
-                    exponents[term] += exponent / len(bags)
+                    exponents[term] += exponent / len(sets)
         return dict(exponents)
 
     def imitation(
-        self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
-    ) -> tuple[Sequence[Tree], Floats]:
-        """Return the K terms, and their exponents, that come nearest to a longer power law."""
-        terms, values = list(exponents), np.stack([logs[term] for term in exponents])
-        every = np.arange(len(self.labelled.truth))
-        whole = np.array(list(exponents.values())) @ values
-        fit = PowerLawFit(
-            values, replace(self.labelled, target=whole), every, ridge=IMITATION_RIDGE
-        )
-        chosen = fit.forward_selection(self._config.terms)
-        return [terms[index] for index in chosen], fit.exponents(chosen)
+        self,
+        terms: Sequence[Tree],
+        opinion: Floats,
+        logs: Mapping[Tree, Logs],
+        count: int | None = None,
+    ) -> dict[Tree, float]:
+        """Return the exponents of the terms, at most `count`, that come nearest to some scores.
+
+        These scores are the logarithms of those of a longer power law, [rows].
+        """
+        if not terms:
+            return {}
+        values = np.stack([logs[term] for term in terms])
+        labelled = replace(self.labelled, target=opinion)
+        fit = PowerLawFit(values, labelled, np.arange(len(opinion)), ridge=IMITATION_RIDGE)
+        chosen = fit.forward_selection(len(terms) if count is None else count)
+        found = zip(chosen, fit.exponents(chosen), strict=True)
+        return {terms[index]: float(exponent) for index, exponent in found}
 
     def shortened(
         self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]

@@ -5,7 +5,7 @@ linear in the logarithms of the terms, so that a ridge regression finds the expo
 to the normal scores of the ranks of the true scores, since ranks are what a proxy is for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import floor, log, log10
@@ -265,6 +265,12 @@ def power_law(terms: Sequence[Tree], exponents: Sequence[float] | Floats) -> Tre
         pairs = [factors[index : index + 2] for index in range(0, len(factors), 2)]
         factors = [make_tree("mul", *own) if len(own) == 2 else own[0] for own in pairs]
     return factors[0]
+
+
+def scores_of(exponents: Mapping[Tree, float], logs: Mapping[Tree, Logs]) -> Floats:
+    """Return the logarithms of the scores of a power law, of those of its terms."""
+    values = np.stack([logs[term] for term in exponents])
+    return np.asarray(np.array(list(exponents.values())) @ values)
 
 
 def factors_of(tree: Tree) -> list[tuple[Tree, float]] | None:

@@ -95,6 +95,7 @@ def test_a_run_is_complete(finished: EvolveSummary) -> None:
     assert fold.committee == committee
     members = factors_of(parse_expression(committee))
     assert members is not None
+    assert 3 < len(members) <= 2 * 3
     assert {term for term, _ in factors} <= {term for term, _ in members}
     assert [own.chosen for own in fold.front].count(True) == 1
 

@@ -30,6 +30,7 @@ from autoprox.evolution.power_law import (
     factors_of,
     out_of_fold_scores,
     power_law,
+    scores_of,
     two_digits,
     usable,
 )
@@ -433,14 +434,47 @@ def test_a_power_law_is_imitated_by_the_terms_that_matter_most() -> None:
     rng = np.random.default_rng(0)
     values = np.exp(rng.normal(size=(4, 30)))
     networks = Networks(list(range(30)), rng.normal(size=30), values)
-    evaluator = PowerLawEvaluator(EvolveConfig(terms=2), [networks], [])  # type: ignore[list-item]
+    evaluator = PowerLawEvaluator(EvolveConfig(), [networks], [])  # type: ignore[list-item]
     logs = dict(zip(TERMS, np.log(values), strict=True))
     exponents = dict(zip(TERMS, (0.02, -2.0, 0.01, 1.0), strict=True))
-    terms, found = evaluator.imitation(exponents, logs)
+    whole = scores_of(exponents, logs)
+    assert whole == pytest.approx(sum(exponents[term] * logs[term] for term in TERMS))
+    found = evaluator.imitation(TERMS, whole, logs, 2)
+    terms = list(found)
     assert terms == [TERMS[1], TERMS[3]]
     x = np.stack([logs[term] for term in terms])
     x = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
-    whole = sum(exponents[term] * logs[term] for term in TERMS)
     expected = Ridge(alpha=IMITATION_RIDGE, fit_intercept=False).fit(x.T, whole - np.mean(whole))
     scale = np.array([logs[term].std() for term in terms])
-    assert found == pytest.approx(expected.coef_ / scale)
+    assert list(found.values()) == pytest.approx(expected.coef_ / scale)
+    assert set(evaluator.imitation(TERMS, whole, logs)) == set(TERMS)
+    assert evaluator.imitation([], whole, logs) == {}
+
+
+def test_rows_are_found_again_when_networks_are_lost() -> None:
+    """Each row of the smaller evaluator has the true score of the larger one's row."""
+    values, truth = np.ones((4, 20)), np.arange(20.0)
+    whole, left = ([4, 0, 7, 3], [5, 6, 1]), ([0, 7], [1, 5, 6])
+    large, small = (
+        PowerLawEvaluator(EvolveConfig(), [Networks(n, truth, values) for n in own], [])  # type: ignore[misc]
+        for own in (whole, left)
+    )
+    rows = large.rows_in(small)
+    assert rows.tolist() == [1, 2, 6, 4, 5]
+    assert large.labelled.truth[rows].tolist() == small.labelled.truth.tolist()
+
+
+def test_a_committee_is_the_mean_of_ridge_regressions() -> None:
+    rng = np.random.default_rng(0)
+    values, truth = np.exp(rng.normal(size=(4, 30))), rng.normal(size=30)
+    networks = Networks(list(range(30)), truth, values)
+    evaluator = PowerLawEvaluator(EvolveConfig(), [networks], [])  # type: ignore[list-item]
+    logs = dict(zip(TERMS, np.log(values), strict=True))
+    expected = dict.fromkeys(TERMS[:3], 0.0)
+    sets = [[TERMS[0], TERMS[1]], [TERMS[1], TERMS[2]]]
+    for own in sets:
+        x = np.stack([logs[term] for term in own]).T
+        fit = Ridge(alpha=RIDGE).fit((x - x.mean(axis=0)) / x.std(axis=0), normal_scores(truth))
+        for term, each in zip(own, fit.coef_ / x.std(axis=0), strict=True):
+            expected[term] += each / 2
+    assert evaluator.committee(sets, logs, adjusted=False) == pytest.approx(expected)
