@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from choose_power_law import INNER, SPACES
+from choose_power_law import CHOOSING, INNER
 from ranked_tables import WORK, show_progress
 from scipy.stats import ttest_1samp
 
@@ -98,12 +98,12 @@ def page() -> Iterator[str]:
         for figure, title in FIGURES.items():
             each = np.array([
                 [
-                    [known[f"{objective} {form} {space} {split}"][figure] for space in SPACES]
+                    [known[f"{objective} {form} {space} {split}"][figure] for space in CHOOSING]
                     for split in splits
                 ]
                 for form in FORMS
             ])  # fmt: skip
-            columns_of = zip((*SPACES, "mean"), [*each.T, each.mean(axis=2).T], strict=True)
+            columns_of = zip((*CHOOSING, "mean"), [*each.T, each.mean(axis=2).T], strict=True)
             for space, values in columns_of:
                 gains = values[:, 0] - values[:, 1]
                 ends = ttest_1samp(gains, 0.0).confidence_interval(CONFIDENCE)
@@ -116,12 +116,12 @@ def main() -> None:
     """Measure, or print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("run", "page"))
-    parser.add_argument("--spaces", default=",".join(SPACES))
+    parser.add_argument("--spaces", default=",".join(CHOOSING))
     parser.add_argument("--splits", type=int, default=5)
     given = parser.parse_args()
     spaces = given.spaces.split(",")
-    if unknown := sorted(set(spaces) - set(SPACES)):
-        raise SystemExit(f"unknown space {unknown[0]}; choose from {', '.join(SPACES)}")
+    if unknown := sorted(set(spaces) - set(CHOOSING)):
+        raise SystemExit(f"unknown space {unknown[0]}; choose from {', '.join(CHOOSING)}")
     if given.action == "page":
         print("\n".join(page()))
     else:

@@ -1,12 +1,13 @@
 """Choose the defaults of power laws by nested cross-validation on training parts alone.
 
-    python runs/scripts/choose_power_law.py run --spaces autoformer-nano,pit-nano,gpt2-nano
-    python runs/scripts/choose_power_law.py page
+    python runs/scripts/choose_power_law.py run --tables autoformer-nano,pit-nano,gpt2-nano
+    python runs/scripts/choose_power_law.py run --tables autoformer-ti,pit --splits 5
+    python runs/scripts/choose_power_law.py page [--tables A,B]
 
-Random terms are scored once on all networks of a space, with two seeds. The training part of each
-split is divided repeatedly: 70 % of it select terms and fit exponents, the others give the tau. No
-label of a test part is read. `run` keeps the means in runs/measured/power-law-SPACE.json; `page`
-prints the tables of docs/results/selection.md.
+Random terms are scored once on all networks of a table, with two seeds; of large tables, on some
+networks. The training part of each split is divided repeatedly: 70 % of it select terms and fit
+exponents, the others give the tau. No label of a test part is read. `run` keeps the means in
+runs/measured/power-law-TABLE.json; `page` prints the tables of docs/results/selection.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from leaderboard import TABLES
+from ranked_tables import Table, installed_tables
 from scipy.stats import rankdata
 
 from autoprox.commands.evolve import EvolveTask
@@ -36,7 +39,8 @@ from autoprox.scoring.correlations import Floats, Indices, normal_scores
 
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "runs" / "measured"
-SPACES = ("autoformer-nano", "pit-nano", "gpt2-nano")
+CHOOSING = ("autoformer-nano", "pit-nano", "gpt2-nano")
+DRAWN_NETWORKS, LABELS = 200, 120  # of a large table
 DIVISIONS, INNER = 5, 0.7  # of a training part, and the share that selects and fits
 DRAWN = {7: 3000, 5: 1500, 10: 1500}  # random terms by their most nodes
 MOST_TERMS = 12
@@ -143,17 +147,20 @@ def taus(
         ]
 
 
-def measured(space: str, splits: int, workers: int) -> dict[str, Any]:
+def measured(table: Table, splits: int, workers: int) -> dict[str, Any]:
     """Return the inner taus of each variant, [splits * divisions, numbers of terms]."""
-    task = EvolveTask(EvolveConfig(space=space, zoo=("none",), workers=workers))
+    options: dict[str, Any] = table.options()
+    if len(table.load().architectures) >= DRAWN_NETWORKS:
+        options |= {"networks": DRAWN_NETWORKS, "train": LABELS / DRAWN_NETWORKS}
+    task = EvolveTask(EvolveConfig(**options, zoo=("none",), workers=workers))
     [problem] = task.problems.values()
     scored = {size: scored_terms(task, size) for size in DRAWN}
-    table = problem.benchmark
-    truth = np.stack(list(table.scores.values()))
+    benchmark = problem.benchmark
+    truth = np.stack(list(benchmark.scores.values()))
     params = np.array(
         [
-            [problem.space.params(arch, classes) for arch in table.architectures]
-            for classes in table.classes.values()
+            [problem.space.params(arch, classes) for arch in benchmark.architectures]
+            for classes in benchmark.classes.values()
         ],
         dtype=float,
     )
@@ -165,9 +172,9 @@ def measured(space: str, splits: int, workers: int) -> dict[str, Any]:
             outer = labelled_networks(truth, params, train, train[part])
             for name, variant in VARIANTS.items():
                 found[name].append(taus(scored[variant.size], variant, outer, train[part]))
-        print(f"{space}: split {split}", flush=True)
+        print(f"{table.name}: split {split}", flush=True)
     return {
-        "space": space,
+        "space": table.space,
         "splits": splits,
         "divisions": DIVISIONS,
         "inner": INNER,
@@ -176,11 +183,11 @@ def measured(space: str, splits: int, workers: int) -> dict[str, Any]:
     }
 
 
-def page(spaces: Sequence[str]) -> str:
+def page(names: Sequence[str]) -> str:
     """Return the tables of the page: inner taus by variant and by number of terms."""
-    runs = [read_object(MEASURED / f"power-law-{space}.json")["tau"] for space in spaces]
+    runs = [read_object(MEASURED / f"power-law-{name}.json")["tau"] for name in names]
     count = EvolveConfig().terms
-    titles = [*spaces, "mean"]
+    titles = [*names, "mean"]
     lines = [f"| of {count} terms | {' | '.join(titles)} |", f"|---|{'---|' * len(titles)}"]
 
     def row(name: str, values: Sequence[float]) -> str:
@@ -200,17 +207,17 @@ def main() -> None:
     """Measure, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("action", choices=("run", "page"))
-    parser.add_argument("--spaces", default=",".join(SPACES))
+    parser.add_argument("--tables", default=",".join(CHOOSING))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    spaces = given.spaces.split(",")
+    names = given.tables.split(",")
     if given.action == "page":
-        print(page(spaces))
+        print(page(names))
         return
-    for space in spaces:
+    for table in installed_tables(TABLES, names):
         write_json(
-            MEASURED / f"power-law-{space}.json", measured(space, given.splits, given.workers)
+            MEASURED / f"power-law-{table.name}.json", measured(table, given.splits, given.workers)
         )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from choose_power_law import INNER, SPACES
+from choose_power_law import CHOOSING, INNER
 
 from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
@@ -196,7 +196,7 @@ def stop(values: Sequence[float], patience: int) -> int:
 def page() -> str:
     """Return the tables: what to choose, and when to stop."""
     known = read_object(MEASURED)
-    spaces = [space for space in SPACES if space in known]
+    spaces = [space for space in CHOOSING if space in known]
     runs = {space: list(known[space].values()) for space in spaces}
     heads = ["tau", *spaces, "mean"]
 
@@ -246,7 +246,7 @@ def main() -> None:
     """Measure, or print the tables."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("action", choices=("run", "page"))
-    parser.add_argument("--spaces", default=",".join(SPACES))
+    parser.add_argument("--spaces", default=",".join(CHOOSING))
     parser.add_argument("--splits", type=int, default=10)
     given = parser.parse_args()
     if given.action == "page":
