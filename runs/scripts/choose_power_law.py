@@ -40,7 +40,6 @@ from autoprox.scoring.correlations import Floats, Indices, normal_scores
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "runs" / "measured"
 CHOOSING = ("autoformer-nano", "pit-nano", "gpt2-nano")
-DRAWN_NETWORKS, LABELS = 200, 120  # of a large table
 DIVISIONS, INNER = 5, 0.7  # of a training part, and the share that selects and fits
 DRAWN = {7: 3000, 5: 1500, 10: 1500}  # random terms by their most nodes
 MOST_TERMS = 12
@@ -149,10 +148,7 @@ def taus(
 
 def measured(table: Table, splits: int, workers: int) -> dict[str, Any]:
     """Return the inner taus of each variant, [splits * divisions, numbers of terms]."""
-    options: dict[str, Any] = table.options()
-    if len(table.load().architectures) >= DRAWN_NETWORKS:
-        options |= {"networks": DRAWN_NETWORKS, "train": LABELS / DRAWN_NETWORKS}
-    task = EvolveTask(EvolveConfig(**options, zoo=("none",), workers=workers))
+    task = EvolveTask(EvolveConfig(**table.evolve_options(), workers=workers))
     [problem] = task.problems.values()
     scored = {size: scored_terms(task, size) for size in DRAWN}
     benchmark = problem.benchmark

@@ -25,19 +25,14 @@ from autoprox.runner import start
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "runs" / "evolution-splits"
-LARGE, SAMPLE, LABELS = 200, 320, 120  # networks of a large table: those drawn, and for training
 SHOWN = ("proxy", "committee", "ridge", "gaussian-process", "predictor", "params")
 
 
 def evolved(table: Table, split: int, form: str, weights: str, workers: int) -> dict[str, Any]:
     """Evolve on one split, and return the mean taus on the test part."""
-    count = len(table.load().architectures)
-    options: dict[str, Any] = {**table.options(), "zoo": ("none",), "split_seed": split}
-    if count >= LARGE:
-        drawn = min(count, SAMPLE)
-        options |= {"networks": drawn, "train": LABELS / drawn}
     folder = WORK / f"splits-{table.name}"
-    config = EvolveConfig(**options, form=form, weights=weights, runs=folder, workers=workers)
+    options = {**table.evolve_options(), "split_seed": split, "form": form, "weights": weights}
+    config = EvolveConfig(**options, runs=folder, workers=workers)
     summary = start(config, show_progress)
     assert isinstance(summary, EvolveSummary)
     [quality] = summary.folds[0].spaces.values()

@@ -21,6 +21,7 @@ from autoprox.runner import resume_run, start
 from autoprox.runs.folder import LOG
 
 WORK = Path(__file__).parents[2] / ".rankings"
+DRAWN, LABELS = 200, 120  # networks of a large table, and those of them for training
 SELECTION = ("space", "datasets", "label", "subset", "networks")
 
 
@@ -46,6 +47,12 @@ class Table(NamedTuple):
         chosen = {"datasets": self.datasets, "label": self.label, "subset": self.subset}
         given = {name: own for name, own in chosen.items() if own not in (None, "main")}
         return {"benchmark": self.benchmark, "space": self.space, **given}
+
+    def evolve_options(self) -> dict[str, Any]:
+        """Return the options of `autoprox evolve`; of a large table, some networks are drawn."""
+        large = len(self.load().architectures) >= DRAWN
+        part = {"networks": DRAWN, "train": LABELS / DRAWN} if large else {}
+        return {**self.options(), **part, "zoo": ("none",)}
 
     def load(self, networks: int | None = None) -> Benchmark:
         """Load it, or some of its networks."""
