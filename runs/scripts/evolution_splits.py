@@ -1,9 +1,12 @@
 """How well `autoprox evolve` ranks test networks, next to the baselines, over several splits.
 
     python runs/scripts/evolution_splits.py --tables gpt2-nano --splits 20
+    python runs/scripts/evolution_splits.py --tables autoformer-nano --splits 20 --each-dataset
 
 Keeps the figures of each split in runs/evolution-splits/TABLE-FORM-WEIGHTS.json, and goes on where
-it was stopped. runs/scripts/results_pages.py makes a page of them.
+it was stopped. With --each-dataset, a formula is evolved for each dataset alone, as the regressions
+are, and the figures are means (TABLE-FORM-WEIGHTS-each.json). runs/scripts/results_pages.py makes a
+page of them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from leaderboard import TABLES
@@ -28,11 +32,12 @@ RESULTS = ROOT / "runs" / "evolution-splits"
 SHOWN = ("proxy", "committee", "ridge", "gaussian-process", "predictor", "params")
 
 
-def evolved(table: Table, split: int, form: str, weights: str, workers: int) -> dict[str, Any]:
+def evolved(table: Table, split: int, **options: Any) -> dict[str, Any]:
     """Evolve on one split, and return the mean taus on the test part."""
     folder = WORK / f"splits-{table.name}"
-    options = {**table.evolve_options(), "split_seed": split, "form": form, "weights": weights}
-    config = EvolveConfig(**options, runs=folder, workers=workers)
+    config = EvolveConfig(
+        **{**table.evolve_options(), "split_seed": split, "runs": folder, **options}
+    )
     summary = start(config, show_progress)
     assert isinstance(summary, EvolveSummary)
     [quality] = summary.folds[0].spaces.values()
@@ -48,14 +53,34 @@ def evolved(table: Table, split: int, form: str, weights: str, workers: int) -> 
     }
 
 
-def run(tables: Sequence[str], splits: int, form: str, weights: str, workers: int) -> None:
+def evolved_for_each(table: Table, split: int, **options: Any) -> dict[str, Any]:
+    """Evolve for each dataset alone, and return the means of the figures over the datasets."""
+    names = table.load().datasets
+    found = [evolved(table, split, **options, datasets=(name,)) for name in names]
+    return {
+        **{name: found[0][name] for name in ("networks", "labels")},
+        "expression": {name: own["expression"] for name, own in zip(names, found, strict=True)},
+        "seconds": sum(own["seconds"] for own in found),
+        **{
+            figures: {
+                name: fmean(own[figures][name] for own in found)
+                for name in found[0][figures]
+                if all(own[figures][name] is not None for own in found)
+            }
+            for figures in ("test", "partial")
+        },
+    }
+
+
+def run(tables: Sequence[str], splits: int, each: bool, **options: Any) -> None:
     """Evolve on the splits that are missing."""
     for table in installed_tables(TABLES, tables):
-        path = RESULTS / f"{table.name}-{form}-{weights}.json"
+        parts = (table.name, options["form"], options["weights"], *(["each"] if each else []))
+        path = RESULTS / f"{'-'.join(parts)}.json"
         known: dict[str, Any] = read_object(path) if path.exists() else {}
         for split in range(splits):
             if str(split) not in known:
-                known[str(split)] = evolved(table, split, form, weights, workers)
+                known[str(split)] = (evolved_for_each if each else evolved)(table, split, **options)
                 RESULTS.mkdir(exist_ok=True)
                 write_json(path, known)
             found = known[str(split)]["test"]
@@ -70,9 +95,11 @@ def main() -> None:
     parser.add_argument("--form", default="power-law")
     parser.add_argument("--weights", default="fresh")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--each-dataset", action="store_true", help="evolve for each one alone")
     given = parser.parse_args()
+    options = {name: getattr(given, name) for name in ("form", "weights", "workers")}
     tables = [name for name in given.tables.split(",") if name]
-    run(tables, given.splits, given.form, given.weights, given.workers)
+    run(tables, given.splits, given.each_dataset, **options)
 
 
 if __name__ == "__main__":
