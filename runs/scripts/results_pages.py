@@ -21,6 +21,15 @@ from scipy.stats import t
 RUNS = Path(__file__).parents[1]
 PAGES = RUNS.parent / "docs" / "results"
 MADE = "<!-- Written by runs/scripts/results_pages.py: change it there. -->"
+SPLIT_METHODS = {
+    "proxy": "power law",
+    "committee": "committee",
+    "joint-ridge": "joint ridge",
+    "ridge": "ridge",
+    "gaussian-process": "Gaussian process",
+    "predictor": "predictor",
+    "params": "parameters",
+}
 JUDGED_SPLITS = 5  # fewer give no interval
 TITLES = {
     "autoformer-nano": "nano-bench, AutoFormer",
@@ -330,41 +339,13 @@ def mean_tau(rows: Mapping[str, Any]) -> float:
 
 def splits() -> str:
     """Return the page on power laws and regressions from the same labels."""
-    shown = {
-        "proxy": "power law",
-        "committee": "committee",
-        "ridge": "ridge",
-        "gaussian-process": "Gaussian process",
-        "predictor": "predictor",
-        "params": "parameters",
-    }
-    rows = []
     verdicts: dict[str, list[str]] = defaultdict(list)
-    for own in TABLES:
-        for path in sorted((RUNS / "evolution-splits").glob(f"{own.name}-power-law-*.json")):
-            found = list(json.loads(path.read_text()).values())
-            taus = {
-                name: [each["test"][name] for each in found if each["test"].get(name) is not None]
-                for name in shown
-            }
-            gains = [one - other for one, other in zip(taus["proxy"], taus["ridge"], strict=True)]
-            counts = Counter(each["verdicts"]["ridge"] for each in found)
-            if len(gains) >= JUDGED_SPLITS:
-                verdicts[verdict(over(gains)[1])].append(own.title)
-                each = [
-                    f"{figure(mean)} {between(ends)}" for mean, ends in map(over, taus.values())
-                ]
-                gain = difference(gains)
-            else:
-                each = [figure(fmean(values)) if values else "-" for values in taus.values()]
-                gain = f"{fmean(gains):+.2f}"
-            rows.append([
-                own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)), *each,
-                gain, f"{counts['better']}, {counts['worse']}",
-            ])  # fmt: skip
+    joint, alone = split_rows("fresh", verdicts), split_rows("fresh-each", defaultdict(list))
     better, worse = (
         f" ({', '.join(verdicts[name])})" if verdicts[name] else "" for name in ("better", "worse")
     )
+    columns = ("table", "labels, test networks", "splits", *SPLIT_METHODS.values(),
+               "power law minus ridge", "splits better, worse")  # fmt: skip
     return page(
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
@@ -378,15 +359,51 @@ def splits() -> str:
         "95 % over the splits; they are somewhat too narrow, because splits share networks, and "
         f"with fewer than {JUDGED_SPLITS} splits there are none. The "
         "last column counts the splits on which the power law alone is significantly better or "
-        "worse than ridge regression, by a paired bootstrap over the test networks. A committee "
-        "without a figure has no finite value on a test network.",
-        table(
-            ("table", "labels, test networks", "splits", *shown.values(),
-             "power law minus ridge", "splits better, worse"),
-            rows,
-        ),
+        "worse than ridge regression, by a paired bootstrap over the test networks.",
+        "A power law and its committee rank alike for all datasets of a table. Ridge regression, "
+        "the Gaussian process and the predictor are fitted to each dataset alone; *joint ridge* is "
+        "a ridge regression on the mean ranks over the datasets, which ranks alike for all.",
+        table(columns, joint),
+        "## A power law for each dataset",
+        "Evolved for one dataset after the other, with the same splits (`--each-dataset`).",
+        table(columns[:-1], [row[:-1] for row in alone]),
         "The runs were made by `python runs/scripts/evolution_splits.py`.",
     )  # fmt: skip
+
+
+def split_rows(kind: str, verdicts: dict[str, list[str]]) -> list[list[str]]:
+    """Return a row for each table with evolutions on several splits, and add to the verdicts."""
+    rows = []
+    for own in TABLES:
+        path = RUNS / "evolution-splits" / f"{own.name}-power-law-{kind}.json"
+        if not path.exists():
+            continue
+        found = list(json.loads(path.read_text()).values())
+        taus = {
+            name: [each["test"][name] for each in found if each["test"].get(name) is not None]
+            for name in SPLIT_METHODS
+        }
+        gains = [one - other for one, other in zip(taus["proxy"], taus["ridge"], strict=True)]
+        counts = Counter(each["verdicts"]["ridge"] for each in found if "verdicts" in each)
+        if len(gains) >= JUDGED_SPLITS:
+            verdicts[verdict(over(gains)[1])].append(own.title)
+            gain = difference(gains)
+        else:
+            gain = f"{fmean(gains):+.2f}"
+        cells = [split_cell(values) for values in taus.values()]
+        rows.append([
+            own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)), *cells,
+            gain, f"{counts['better']}, {counts['worse']}",
+        ])  # fmt: skip
+    return rows
+
+
+def split_cell(taus: Sequence[float]) -> str:
+    """Write a mean over splits, with an interval if there are enough of them."""
+    if len(taus) < JUDGED_SPLITS:
+        return figure(fmean(taus)) if taus else "-"
+    mean, ends = over(taus)
+    return f"{figure(mean)} {between(ends)}"
 
 
 def search() -> str:
