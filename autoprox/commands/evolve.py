@@ -738,7 +738,9 @@ def _factors(tree: Tree, spreads: Mapping[Tree, float]) -> tuple[PowerLawFactor,
     """Return the factors of a power law, those with the largest share first; none of a tree."""
     found = [
         PowerLawFactor(
-            expression=str(term), exponent=exponent, spread=finite_or_none(spreads[term])
+            expression=str(term),
+            exponent=exponent,
+            spread=finite_or_none(spreads.get(term, np.nan)),
         )
         for term, exponent in (factors_of(tree) or [] if spreads else [])
     ]

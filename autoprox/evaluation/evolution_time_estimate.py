@@ -44,7 +44,7 @@ FIRST_NETWORK = 1.25  # time of a thread's first network, relative to the next o
 FORMULAS = 21  # typical formulas that are timed
 TYPICAL = ("sum(effective_rank({}))", "sum(l1_norm(gelu({})))", "sum(std(exp(min_max({}))))")
 EVOLVED = 0.9  # time of an evolved formula, relative to a typical one
-REFITTED = 15  # typical formulas that take as long as the terms of a front and a committee
+REFITTED = 12  # typical formulas that take as long as the terms of a committee
 COMPARED = 3  # the formula and the two best published proxies
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from deap import tools
 
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
@@ -15,7 +14,6 @@ from autoprox.evolution import Individual
 from autoprox.evolution.power_law import (
     LabelledNetworks,
     Logs,
-    factors_of,
     power_law,
     scores_of,
     usable,
@@ -30,7 +28,7 @@ COMMITTEE_SIZE = 2  # times the terms of a power law, of those that are measured
 
 
 class ChosenPowerLaw(NamedTuple):
-    """A power law of a front, both with exponents fitted at full resolution."""
+    """A power law and a committee with exponents of full resolution, and the front with it."""
 
     tree: Tree
     front: list[Individual]
@@ -53,20 +51,19 @@ def refit_at_full_resolution(
     archives: Sequence[TermArchive],
     prior: Prior | None = None,
 ) -> ChosenPowerLaw:
-    """Fit the exponents of a front and of a committee again at full resolution, and choose.
+    """Choose the power law that comes closest to a committee, both fitted at full resolution.
 
     The committee is the mean of the power laws that random parts of the networks choose, or, with a
     prior, one that is shrunk towards it. Of the former, only the terms that come closest to its
     opinion of the training networks are measured again, twice as many as a power law has. Chosen is
     the power law of K of them that comes closest to it: it ranks better than the fittest of the
     front (docs/results/selection.md), whose terms are those that suit all the training networks
-    best, by chance too. Terms that have no value on some network of these benchmarks, or aren't
-    usable at full resolution, are left out.
+    best, by chance too, and which is left as it evolved. Terms that have no value on some network
+    of these benchmarks, or aren't usable at full resolution, are left out.
     """
     drafts = [_draft(measured, config, archives, own) for own in adjustments(config)]
     shrunken = _terms_with_prior(measured, config, prior, archives) if prior else []
-    sets = [[term for term, _ in factors_of(own.tree) or []] for own in front]
-    groups = (*sets, *(own.terms for own in drafts), shrunken, prior.exponents if prior else ())
+    groups = (*(own.terms for own in drafts), shrunken, prior.exponents if prior else ())
     terms = list(dict.fromkeys(term for own in groups for term in own))
     evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
     everywhere = np.all([own.usable_everywhere(terms) for own in networks], axis=0)
@@ -80,23 +77,17 @@ def refit_at_full_resolution(
         drafts = [_Draft(list(found), scores_of(found, logs)) for _ in drafts]
     else:
         found = evaluator.imitation(*_merged(drafts), logs)
-    different = [own for own in sets if own and kept.issuperset(own)]
-    pairs = [(own, np.stack([logs[term] for term in own])) for own in different]
-    refitted: list[Individual] = []
     nearest: list[Individual] = []
     for adjusted, draft in zip(adjustments(config), drafts, strict=True):
-        refitted += evaluator.fitted(pairs, adjusted) if pairs else []
         if chosen := evaluator.imitation(*draft, logs, config.terms):
             values = np.stack([logs[term] for term in chosen])
             tree = power_law(list(chosen), list(chosen.values()))
             nearest += evaluator.individuals([tree], [values], adjusted)
-    best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
-    best.update([own for own in refitted if own.valid] or front)
     nearest = [own for own in nearest if own.valid]
-    tree = FitnessEvaluator(config, evaluator.networks).choose(nearest or list(best)).tree
+    known = {own.tree for own in nearest}
     return ChosenPowerLaw(
-        tree,
-        [*best, *nearest],
+        FitnessEvaluator(config, evaluator.networks).choose(nearest or front).tree,
+        [*(own for own in front if own.tree not in known), *nearest],
         evaluator.shortened(found, logs) if found else None,
         {term: evaluator.labelled.spread(own) for term, own in logs.items()},
     )

@@ -53,7 +53,7 @@ def test_the_estimate_of_an_evolution_follows_its_size() -> None:
     many = stages(population=20_000, iterations=4, zoo=("none",))  # of power laws, terms to draw
     assert many["evolve"] > 4 * short["evolve"]
     tree = stages(form="tree", iterations=400, zoo=("none",))
-    assert long["measure"] > 2 * tree["measure"]  # all terms of a front and a committee
+    assert long["measure"] > 2 * tree["measure"]  # the terms of a committee
 
 
 def test_a_dry_run_estimates_time_and_cache(

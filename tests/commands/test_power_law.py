@@ -207,6 +207,18 @@ def test_terms_that_are_lost_at_full_resolution_are_not_used(
         assert not gone & set(factors)
 
 
+def test_without_usable_terms_at_full_resolution_a_formula_of_the_front_is_chosen(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        FullResolutionNetworks, "usable_everywhere", lambda self, terms: np.zeros(len(terms), bool)
+    )
+    found = only_fold(start(EvolveConfig(**options, runs=tmp_path)))
+    [chosen] = [own for own in found.front if own.chosen]
+    assert (found.expression, found.committee) == (chosen.expression, None)
+    assert {own.spread for own in found.factors} == {None}
+
+
 def test_a_killed_run_ends_with_the_same_result(
     finished: EvolveSummary, options: Options, tmp_path: Path
 ) -> None:
