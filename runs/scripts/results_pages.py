@@ -346,6 +346,11 @@ def splits() -> str:
     )
     columns = ("table", "labels, test networks", "splits", *SPLIT_METHODS.values(),
                "power law minus ridge", "splits better, worse")  # fmt: skip
+    parts = [
+        "## A power law for each dataset",
+        "Evolved for one dataset after the other, with the same splits (`--each-dataset`).",
+        table(columns[:-1], [row[:-1] for row in alone]),
+    ] if alone else []  # fmt: skip
     return page(
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
@@ -364,9 +369,7 @@ def splits() -> str:
         "the Gaussian process and the predictor are fitted to each dataset alone; *joint ridge* is "
         "a ridge regression on the mean ranks over the datasets, which ranks alike for all.",
         table(columns, joint),
-        "## A power law for each dataset",
-        "Evolved for one dataset after the other, with the same splits (`--each-dataset`).",
-        table(columns[:-1], [row[:-1] for row in alone]),
+        *parts,
         "The runs were made by `python runs/scripts/evolution_splits.py`.",
     )  # fmt: skip
 
@@ -518,7 +521,8 @@ def speed() -> str:
     nano, long = read("measured/scale-nano.json"), read("measured/long.json")
     words = {"rank": "`rank`", "search": "`search`, fresh weights", "collect": "`evolve`, passes"}
     times = engine["workers"]["times_faster"]["100 random formulas"]
-    minutes, terms = engine["formulas"]["cpu_minutes_for_20000"], engine["terms"]
+    minutes = engine["formulas"]["cpu_minutes_for_20000"]
+    terms = read("measured/terms.json")["terms"]
     large = read("measured/large_table.json")
     passes, evolution = large["passes"], large["evolve"]
     return page(
@@ -550,11 +554,13 @@ def speed() -> str:
                  f"{times:.2f} times as fast"],
                 ["20,000 formulas on four spaces with successive halving, one worker, "
                  "extrapolated from 2,000", f"{minutes:.0f} CPU minutes"],
-                [f"20,000 terms of power laws on four spaces, one worker, extrapolated from "
-                 f"{terms['terms']:,}", f"{terms['cpu_minutes_for_20000']:.0f} CPU minutes"],
+                [f"{terms['terms']:,} terms of power laws on four spaces, "
+                 f"{terms['workers']} workers", f"{terms['seconds'] / 60:.1f} minutes, "
+                 f"{terms['cpu_seconds'] / 60:.0f} CPU minutes"],
             ],
         ),
-        "`python tests/bench/engine.py collection final workers formulas terms`",
+        "`python tests/bench/engine.py collection final workers formulas` and "
+        "`python tests/bench/engine.py terms --formulas 20000`",
         "CPU time of elementwise formulas on the matrices of an AutoFormer, relative to copying "
         "their inputs once (`python tests/bench/engine.py bandwidth`):",
         table(

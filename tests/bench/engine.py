@@ -11,7 +11,7 @@ Parts:
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
 - command: `autoprox evolve` with an empty cache: seconds and processor time of each stage
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
-- terms: CPU time of the terms of power laws on the same spaces, for 20,000 terms
+- terms: time of the terms of power laws on the same spaces (with `--formulas`, so many)
 
 Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
 AutoFormers with its three datasets, the input is noise; bandwidth, formulas and terms read random
@@ -224,23 +224,25 @@ def terms(options: argparse.Namespace) -> dict[str, Any]:
             part = part[reseeded_indices(len(part), len(SPACES))] if few else part
             built = [problem.networks()[n] for n in part]
             source = RandomMatrices(problem.setting(), built, task.needs())
+            source.pool = WorkerPool(options.workers)
             _ = source.packed
             found.append(problem.measured_networks([(TreeEvaluator(source), part)]))
         measured.append(found)
     networks, again = measured
     evaluator = PowerLawEvaluator(task.config, networks, again)
     drawn, batch = random_terms(task.grammar, options.formulas, 0), task.parameters.children
-    start, usable = time.process_time(), 0
+    start, cpu_start, usable = time.monotonic(), time.process_time(), 0
     for first in range(0, len(drawn), batch):
         usable += len(evaluator.measure(drawn[first : first + batch]).terms)
-    taken = time.process_time() - start
+    taken, elapsed = time.process_time() - cpu_start, time.monotonic() - start
     return {
+        "workers": options.workers,
         "networks": [len(own.evaluation_set.networks) for own in networks],
         "networks_measured_again": [len(own.evaluation_set.networks) for own in again],
         "terms": len(drawn),
         "usable": usable,
+        "seconds": elapsed,
         "cpu_seconds": taken,
-        "cpu_minutes_for_20000": taken / len(drawn) * 20_000 / 60,
     }
 
 
