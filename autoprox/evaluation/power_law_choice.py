@@ -11,13 +11,7 @@ from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, adjustments
 from autoprox.evolution import Individual
-from autoprox.evolution.power_law import (
-    LabelledNetworks,
-    Logs,
-    power_law,
-    scores_of,
-    usable,
-)
+from autoprox.evolution.power_law import LabelledNetworks, Logs, power_law, scores_of, usable
 from autoprox.evolution.prior_fit import ShrunkenFit, shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
@@ -123,11 +117,11 @@ def _terms_with_prior(
     archives: Sequence[TermArchive],
 ) -> list[Tree]:
     """Return the terms of the archives that are chosen next to a prior."""
-    shares = np.array(list(prior.exponents.values()))
+    terms = list(prior.exponents)
+    own = scores_of(prior.exponents, dict(zip(terms, measured.logs(terms), strict=True)))
     found: dict[Tree, None] = {}
     for archive in archives:
         rows = np.arange(len(archive.labelled.truth))
-        own = shares @ measured.logs(list(prior.exponents))
         fit = _shrunken_fit(config, prior, own, archive.logs, archive.labelled, rows)
         found |= {archive.terms[index]: None for index in np.flatnonzero(fit.exponents)}
     return list(found)

@@ -11,7 +11,7 @@ Parts:
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
 - command: `autoprox evolve` with an empty cache: seconds and processor time of each stage
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
-- terms: time of the terms of power laws on the same spaces (with `--formulas`, so many)
+- terms: time of the terms of power laws on the same spaces; `--formulas` says how many
 
 Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
 AutoFormers with its three datasets, the input is noise; bandwidth, formulas and terms read random
